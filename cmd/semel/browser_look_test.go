@@ -182,10 +182,10 @@ func TestPageFromTheKeyboard(t *testing.T) {
 			t.Errorf("the keyboard never comes to %s", stop)
 		}
 	}
-	p.do(chromedp.Focus(chromedp.CSS("#f-title")))
+	js[chromedp.Void](p, `document.querySelector("#f-title").focus()`)
 	press(kb.Enter)
 	p.phase("done")
-	p.do(chromedp.Focus(chromedp.CSS("[data-action=again]")))
+	js[chromedp.Void](p, `document.querySelector("[data-action=again]").focus()`)
 	press(" ")
 	p.wait(`document.activeElement.id == "task-state"`)
 	p.phase("done")

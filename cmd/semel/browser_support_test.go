@@ -247,14 +247,18 @@ func js[T any](p *tab, format string, args ...any) T {
 	return v
 }
 
-// wait waits until an expression is true, through reloads and the back/forward
-// cache; one that throws is not true yet.
-func (p *tab) wait(format string, args ...any) {
+// until waits until an expression is true, through reloads and the back/forward
+// cache, and returns its value; one that throws is not true yet.
+func until[T any](p *tab, format string, args ...any) T {
 	p.t.Helper()
 	expression := fmt.Sprintf(format, args...)
 	poll := `new Promise(tell => {
-		const is = () => { try { return !!(` + expression + `) } catch {} }
-		const look = left => is() ? tell(true) : left ? setTimeout(look, 20, left - 1) : tell(false)
+		const is = () => { try { return (` + expression + `) || null } catch { return null } }
+		const look = left => {
+			const value = is()
+			if (value || !left) tell(value)
+			else setTimeout(look, 20, left - 1)
+		}
 		look(50)
 	})`
 	ctx, cancel := context.WithTimeout(p.ctx, 60*time.Second)
@@ -262,13 +266,20 @@ func (p *tab) wait(format string, args ...any) {
 	for ctx.Err() == nil {
 		// A page that is left takes its poll with it.
 		try, stop := context.WithTimeout(ctx, 10*time.Second)
-		is, err := chromedp.Run(try, chromedp.Evaluate[bool](poll, chromedp.EvalAwaitPromise))
+		value, err := chromedp.Run(try, chromedp.Evaluate[*T](poll, chromedp.EvalAwaitPromise))
 		stop()
-		if err == nil && is {
-			return
+		if err == nil && value != nil {
+			return *value
 		}
 	}
 	p.t.Fatalf("it never became true that %s\n%s", expression, p.state())
+	panic("not reached")
+}
+
+// wait waits until an expression is true, as until does.
+func (p *tab) wait(format string, args ...any) {
+	p.t.Helper()
+	until[bool](p, "!!("+format+")", args...)
 }
 
 // state says what the page shows, for a test that fails.
@@ -309,9 +320,31 @@ func (p *tab) look(scheme string) {
 		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
 }
 
+// click clicks the first element of the selector, once it is there to be seen.
 func (p *tab) click(selector string) {
 	p.t.Helper()
-	p.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+	x, y := p.place(selector)
+	p.do(chromedp.MouseClickXY(x, y))
+}
+
+// doubleClick is two clicks, the second of which the browser counts as such.
+func (p *tab) doubleClick(selector string) {
+	p.t.Helper()
+	x, y := p.place(selector)
+	p.do(chromedp.MouseClickXY(x, y), chromedp.MouseClickXY(x, y, chromedp.ClickCount(2)))
+}
+
+// place scrolls to an element and says where it is. Both are one step: a page may be
+// another one by the next, and what was found in the page before is not there then.
+func (p *tab) place(selector string) (x, y float64) {
+	p.t.Helper()
+	at := until[[2]float64](p, `(e => {
+		if (!e.checkVisibility({ visibilityProperty: true })) return
+		e.scrollIntoViewIfNeeded()
+		const r = e.getClientRects()[0]
+		return r.width && r.height && [r.x + r.width / 2, r.y + r.height / 2]
+	})(document.querySelector(%q))`, selector)
+	return at[0], at[1]
 }
 
 // text is what one element says.

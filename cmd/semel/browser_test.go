@@ -159,7 +159,7 @@ func TestPagePressedTwice(t *testing.T) {
 	c := browse(t, d, "en")
 	p := c.open()
 	p.write("Double", "Monday", "Soup")
-	p.do(chromedp.DoubleClick(chromedp.CSS("#generate")))
+	p.doubleClick("#generate")
 	p.phase("done")
 	p.counts(1, 1, 1)
 
@@ -194,7 +194,7 @@ func TestPagePressedTwice(t *testing.T) {
 	again.counts(3, 3, 3)
 
 	// "Again", pressed twice, is once more.
-	again.do(chromedp.DoubleClick(chromedp.CSS("[data-action=again]")))
+	again.doubleClick("[data-action=again]")
 	again.wait(`document.querySelector(".identity code").textContent != %q`, id)
 	again.phase("done")
 	again.counts(4, 4, 4)

@@ -192,11 +192,13 @@ func (o *office) enter(c *chromium, token string) *tab {
 	return p
 }
 
-// view goes to a view of the console, and waits until it shows what is named.
+// view goes to a view of the console, and waits until it shows what is named, and
+// nothing of the view before.
 func (p *tab) view(path, shows string) {
 	p.t.Helper()
+	js[chromedp.Void](p, `location.hash != "#/" + %q && document.querySelectorAll("main > *").forEach(e => e.dataset.before = "")`, path)
 	p.do(chromedp.Navigate(strings.TrimSuffix(p.demo.page, "/") + "/console/#/" + path))
-	p.wait(`document.querySelector(%q)`, shows)
+	p.wait(`document.querySelector(%q) && !document.querySelector("[data-before]")`, shows)
 }
 
 // tooWide is by how many pixels the page is wider than the screen.
