@@ -245,7 +245,7 @@ func hangUp(w http.ResponseWriter, text string) {
 func shapes(t *testing.T) map[string]contract.Contract {
 	turned := []contract.Match{{Status: 429}, {Status: 503, Code: "maintenance", At: "/code"}}
 	idem, query, opaque := preset(t, contract.Idempotent), preset(t, contract.Queryable), preset(t, contract.Opaque)
-	query.LookUp.AbsentAfter = contract.Duration(300 * time.Millisecond)
+	query.LookUp.AbsentAfter = contract.Duration(2 * time.Second) // much longer than "late" takes
 	query.LookUp.ConsistentAfter = 0
 	stored := idem
 	stored.Name = "stored"
@@ -258,7 +258,8 @@ func shapes(t *testing.T) map[string]contract.Contract {
 	return all
 }
 
-// kind is one of the bureau's shapes with short times.
+// kind is one of the bureau's shapes with short times, and a timeout that a busy
+// machine does not reach by itself.
 func (b *bureau) kind(t *testing.T, shape string, c contract.Contract) Kind {
 	t.Helper()
 	spec := effect.HTTPSpec{URL: b.URL + "/" + shape + "/orders"}
@@ -270,8 +271,8 @@ func (b *bureau) kind(t *testing.T, shape string, c contract.Contract) Kind {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := NewKind(Kind{Name: shape, Contract: c, Effect: h, Host: shape, Concurrency: 8, Timeout: 200 * time.Millisecond, Lease: time.Second,
-		Retry: Retry{Base: 5 * time.Millisecond, Cap: 50 * time.Millisecond, MaxExecutions: 100, Budget: min(time.Hour, max(c.Retention.Minimum.D()/2, time.Minute))}})
+	k, err := NewKind(Kind{Name: shape, Contract: c, Effect: h, Host: shape, Concurrency: 8, Timeout: 2 * time.Second, Lease: 4 * time.Second,
+		Retry: Retry{Base: 5 * time.Millisecond, Cap: 50 * time.Millisecond, MaxExecutions: 100, Budget: min(time.Hour, max(c.Retention.Minimum.D()/2, 10*time.Minute))}})
 	if err != nil {
 		t.Fatal(err)
 	}

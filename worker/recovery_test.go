@@ -64,7 +64,7 @@ func TestAWorkerDiesAtEachPoint(t *testing.T) {
 	}
 }
 
-// A downstream that keeps keys for 2 s: recovery after 3 s does not call again,
+// A downstream that keeps keys for a minute: recovery after that does not call again,
 // even where today's contract says that keys are kept for longer.
 func TestNoReCallOutsideRetention(t *testing.T) {
 	for _, c := range []struct {
@@ -74,15 +74,15 @@ func TestNoReCallOutsideRetention(t *testing.T) {
 		want    semel.State
 		arrived int
 	}{
-		{"in time", 1100 * time.Millisecond, 2 * time.Second, semel.Succeeded, 2},
-		{"too late", 3 * time.Second, 2 * time.Second, semel.NeedsReconciliation, 1},
-		{"too late, and today's contract is another one", 3 * time.Second, 24 * time.Hour, semel.NeedsReconciliation, 1},
+		{"in time", 5 * time.Second, time.Minute, semel.Succeeded, 2},
+		{"too late", 61 * time.Second, time.Minute, semel.NeedsReconciliation, 1},
+		{"too late, and today's contract is another one", 61 * time.Second, 24 * time.Hour, semel.NeedsReconciliation, 1},
 	} {
 		b, w := newBureau(t), newWorld(t, "idempotent")
 		promise := shapes(t)["idempotent"]
-		promise.Retention.Minimum = contract.Duration(2 * time.Second)
+		promise.Retention.Minimum = contract.Duration(time.Minute)
 		then := b.kind(t, "idempotent", contract.Contract{})
-		then.Contract, then.Retry.Budget = promise, 2*time.Second
+		then.Contract, then.Retry.Budget = promise, time.Minute
 		key := w.accept("acme", "idempotent", "1")
 		lease := w.ghost(then)
 		callOnce(then, Step(Facts{Kind: &then, Lease: lease}), lease)
@@ -144,7 +144,9 @@ func TestTheRecordTellsTheTruth(t *testing.T) {
 		"timeout-before", "timeout-after", "late", "500-after", "500-stored", "502-after", "slow")
 	var kinds []Kind
 	for _, name := range names {
-		kinds = append(kinds, b.kind(t, name, all[name]))
+		k := b.kind(t, name, all[name])
+		k.Timeout, k.Lease = 200*time.Millisecond, time.Second // many calls are given up, and many leases lost
+		kinds = append(kinds, k)
 	}
 	var keys []semel.Key
 	for i := range perShape {
