@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime/pprof"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -208,7 +210,7 @@ func TestHotKey(t *testing.T) {
 					})
 				}
 				w.eventually("all are there", func() bool { return arrived.Load() == callers })
-				time.Sleep(50 * time.Millisecond) // from there to the question it is not far
+				w.eventually("one asks, and the others wait for its answer", func() bool { return asking() == callers })
 				close(open)
 				all.Wait()
 				if reads := n.store.calls.Load() - before; reads > 3 {
@@ -217,6 +219,20 @@ func TestHotKey(t *testing.T) {
 			})
 		})
 	}
+}
+
+// asking counts the requests that ask the ledger, or stand still until another one has.
+// There is no signal for it.
+func asking() (n int) {
+	var stacks strings.Builder
+	pprof.Lookup("goroutine").WriteTo(&stacks, 2)
+	for stack := range strings.SplitSeq(stacks.String(), "\n\n") {
+		state, _, _ := strings.Cut(stack, "\n")
+		if strings.Contains(stack, "(*guard).enter(") && (strings.Contains(state, "[select") || strings.Contains(state, "[chan receive")) {
+			n++
+		}
+	}
+	return n
 }
 
 // Repeats may wait for the first answer, here and at another node.

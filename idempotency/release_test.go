@@ -294,7 +294,7 @@ func TestVerdicts(t *testing.T) {
 // evidence only.
 func TestLostLease(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
-		n := w.node(func(o *idempotency.Options, _ *database) { o.Lease = 600 * time.Millisecond })
+		n := w.node(func(o *idempotency.Options, _ *database) { o.Lease = 3 * time.Second })
 		cause := make(chan error, 1)
 		n.handle("POST /orders", func(w http.ResponseWriter, r *http.Request) {
 			n.store.fail(func(call string) bool { return call == "renew" })
@@ -332,7 +332,9 @@ func TestLostLease(t *testing.T) {
 // A renewal that is refused says that the lease is lost.
 func TestLeaseTakenAway(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
-		n := w.node(func(o *idempotency.Options, _ *database) { o.Lease = 600 * time.Millisecond })
+		// The first renewal, after a third of it, is long before its end, also on a machine
+		// that stands still for a while.
+		n := w.node(func(o *idempotency.Options, _ *database) { o.Lease = 9 * time.Second })
 		n.handle("POST /orders", func(w http.ResponseWriter, r *http.Request) {
 			op := n.operation("POST /orders", keyIn(r))
 			lease := semel.Lease{Operation: op, Token: op.Token, Begun: true}

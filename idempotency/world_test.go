@@ -201,7 +201,7 @@ func (w *world) node(change func(*idempotency.Options, *database)) *node {
 	w.Cleanup(func() {
 		n.server.CloseClientConnections()
 		n.server.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		n.store.fail(nil)
 		for _, h := range handlers {
@@ -321,7 +321,7 @@ func (n *node) record(pattern, key string) {
 // eventually waits for something that another goroutine or process brings about.
 func (w *world) eventually(what string, holds func() bool) {
 	w.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !holds() {
 		if time.Now().After(deadline) {
 			w.logMu.Lock()
