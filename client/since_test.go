@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/semel-dev/semel"
 )
@@ -11,8 +10,11 @@ import (
 // What the other side has recorded was sent at some time.
 func TestSinceOfWhatIsRecorded(t *testing.T) {
 	w := newWorld(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { // nobody works on it: the client is told of it, and then it listens
+		w.faults.WaitStarted(t.Context(), 2)
+		cancel()
+	}()
 	out, err := w.client(nil, nil).Do(ctx, intent("idle"))
 	u := is[Unconfirmed](t, out, err)
 	if u.Operation == nil || u.Operation.State != semel.Accepted || u.Since.IsZero() {
