@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,7 +20,26 @@ import (
 )
 
 // options: at most two transmissions in one call, and no long waits.
-var options = &client.Options{MaxAttempts: 2, Budget: 500 * time.Millisecond, Backoff: retryhttp.Backoff{Base: time.Millisecond, Max: 5 * time.Millisecond}}
+var options = &client.Options{MaxAttempts: 2, Budget: 500 * time.Millisecond, Clock: &still{now: time.Now()}, Backoff: retryhttp.Backoff{Base: time.Millisecond, Max: 5 * time.Millisecond}}
+
+// still is a clock that nothing but waiting moves on: how long a disk or a network
+// takes is not counted.
+type still struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *still) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *still) Sleep(_ context.Context, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
 
 // restaurant is a service behind a network that breaks.
 type restaurant struct {
