@@ -48,7 +48,7 @@ func TestPageWithAWrongClock(t *testing.T) {
 			}
 			p.cause("lose_answer")
 			p.ask("A day " + name)
-			p.phase("unconfirmed")
+			p.passed("unconfirmed")
 			id := p.id()
 			p.reload()
 			p.phase("done")

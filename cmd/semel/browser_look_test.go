@@ -148,6 +148,7 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 func TestPageFromTheKeyboard(t *testing.T) {
 	d := startDemo(t, "idempotent")
 	p := browse(t, d, "en").open()
+	p.wait(`!document.querySelector("#lose_answer").disabled`) // until the server has said how the switches stand
 	press := func(keys string) { t.Helper(); p.do(chromedp.KeyEvent(keys)) }
 	focus := func() string {
 		return js[string](p, `(e => e.id || e.dataset.lang || e.dataset.action || e.className)(document.activeElement)`)
@@ -250,7 +251,7 @@ func TestPageDoesNotJump(t *testing.T) {
 			p.cause("lose_answer")
 			p.cause("slow_generator")
 			p.generate()
-			p.phase("unconfirmed")
+			p.passed("unconfirmed")
 			p.phase("done")
 			p.counts(1, 1, 1)
 			p.wait(`document.querySelector("[data-step=eWritten]")`)

@@ -238,7 +238,7 @@ func (p *tab) ask(title string) {
 func TestPageOnABadNetwork(t *testing.T) {
 	d := startDemo(t, "idempotent")
 	m := between(t, d)
-	p := browse(t, d, "en").open("500 (Internal Server Error)", "404 (Not Found)", "net::ERR_INTERNET_DISCONNECTED", "net::ERR_INCOMPLETE_CHUNKED_ENCODING", cut)
+	p := browse(t, d, "en").open("500 (Internal Server Error)", "404 (Not Found)", "net::ERR_") // how a cut is called depends on what was on its way
 	puts := func(want int) {
 		t.Helper()
 		if n := len(m.asked("PUT", p.operation())); n != want {
@@ -249,7 +249,7 @@ func TestPageOnABadNetwork(t *testing.T) {
 	t.Run("500 before the commit", func(t *testing.T) {
 		m.rules(t, "status-before code=500 count=1 method=PUT path=/v1/operations/**")
 		p.ask("Refused by something")
-		p.phase("unconfirmed") // nobody says that it failed
+		p.passed("unconfirmed") // nobody says that it failed
 		p.phase("done")
 		p.agree(1)
 		puts(1)
@@ -260,7 +260,7 @@ func TestPageOnABadNetwork(t *testing.T) {
 	t.Run("500 after the commit", func(t *testing.T) {
 		m.rules(t, "status code=500 count=1 method=PUT path=/v1/operations/**")
 		p.ask("Committed, and then refused")
-		p.phase("unconfirmed")
+		p.passed("unconfirmed")
 		p.phase("done")
 		p.agree(2)
 		puts(1) // it was looked up
@@ -319,8 +319,8 @@ func TestPageWhileTheServerIsAway(t *testing.T) {
 	p.generate()
 	p.phase("processing")
 	before := p.id()
-	began := time.Now()
 	d.kill()
+	began := time.Now() // from here on nobody is there to answer
 	p.ask("Meanwhile")
 	p.phase("unconfirmed")
 	id := p.id()

@@ -4,6 +4,7 @@ package main
 
 import (
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 )
@@ -18,10 +19,15 @@ func TestPageEventsAcrossRestarts(t *testing.T) {
 	p.generate()
 	p.phase("processing")
 	events := p.operation() + "/events"
-	heard := func() []string {
-		var ids []string
+	heard := func() []int {
+		t.Helper()
+		var ids []int
 		for _, r := range m.asked("GET", events) {
-			ids = append(ids, r.Header.Get("Last-Event-ID"))
+			id, err := strconv.Atoi(r.Header.Get("Last-Event-ID"))
+			if err != nil {
+				t.Error(err)
+			}
+			ids = append(ids, id)
 		}
 		return ids
 	}

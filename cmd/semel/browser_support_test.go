@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/semel-dev/semel/internal/pgtest"
@@ -63,12 +64,15 @@ func (d *demoProcess) stop() {
 	}
 }
 
-// child returns the process ID of a child: "server", "worker" or "generator".
+// child returns the process ID of a child: "server", "worker" or "generator". One
+// that was killed is being started again.
 func (d *demoProcess) child(name string) int {
 	d.t.Helper()
-	for pid, child := range children(d.t, d.cmd.Process.Pid) {
-		if child == "demo-"+name {
-			return pid
+	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) { // between two looks
+		for pid, child := range children(d.t, d.cmd.Process.Pid) {
+			if child == "demo-"+name {
+				return pid
+			}
 		}
 	}
 	d.t.Fatalf("the demo has no %s", name)
@@ -156,7 +160,7 @@ func findChromium(t *testing.T) string {
 // browse starts a browser for people who read lang.
 func browse(t *testing.T, d *demoProcess, lang string) *chromium {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(findChromium(t)), chromedp.NoSandbox, chromedp.DisableGPU,
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(findChromium(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(time.Minute),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-quic", true), chromedp.Flag("lang", lang), chromedp.Flag("accept-lang", lang))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
@@ -212,6 +216,7 @@ func (c *chromium) blank(expected ...string) *tab {
 			p.mu.Unlock()
 		}
 	}()
+	send(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: notePhases})
 	// A tab in the background is looked at too, as by somebody with two windows.
 	send(p, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	p.size(1280, 900)
@@ -359,6 +364,20 @@ func (p *tab) phase(phase string) {
 	p.wait(`document.querySelector("#task-body")?.dataset.phase == %q`, phase)
 }
 
+// notePhases makes a page note each task that it shows, with phase and title: some
+// are over before a test has looked.
+const notePhases = `window.passed = new Set(); new MutationObserver(() => {
+	const id = document.querySelector(".identity code")?.textContent
+	if (id) for (const what of [document.querySelector("#task-body").dataset.phase, document.querySelector("#task-state").textContent]) window.passed.add(id + " " + what)
+}).observe(document, {subtree: true, childList: true, attributeFilter: ["data-phase"]})`
+
+// passed waits until the task that is shown has been in this phase, or under this
+// title, since the page was loaded.
+func (p *tab) passed(what string) {
+	p.t.Helper()
+	p.wait(`passed.has(document.querySelector(".identity code").textContent + %q)`, " "+what)
+}
+
 // id is the identity of the task that is shown.
 func (p *tab) id() string {
 	p.t.Helper()
@@ -371,12 +390,18 @@ func (p *tab) counts(seen, operations, runs int) {
 	p.wait(`["seen", "operations", "runs"].map(name => document.querySelector("#count-" + name)?.textContent).join() == "%d,%d,%d"`, seen, operations, runs)
 }
 
-// cause moves a switch to on, and waits until that is so.
+// cause moves a switch to on, and waits until that is so: the page shows it as soon
+// as it is pressed, the server knows of it later.
 func (p *tab) cause(name string) {
 	p.t.Helper()
 	p.wait(`!document.querySelector("#%s").disabled`, name)
 	p.click("#" + name)
 	p.wait(`document.querySelector("#%s-state").dataset.on == "true"`, name)
+	p.until(func() bool {
+		var now map[string]any
+		p.demo.call("GET", "/demo/causes", p.demo.token, "", &now)
+		return now[name] == true
+	})
 }
 
 // write types a menu of one day, as a person does.

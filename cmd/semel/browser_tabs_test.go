@@ -198,6 +198,9 @@ func TestPageWhoseStorageIsCleared(t *testing.T) {
 	p.phase("done")
 	p.agree(1)
 
+	p.until(func() bool { // its last write is over when it has let go of the task
+		return js[bool](p, `navigator.locks.query().then(all => !all.held.some(lock => lock.name.endsWith(%q)))`, id)
+	})
 	clear()
 	js[chromedp.Void](p, `void sessionStorage.clear()`)
 	p.reload()

@@ -50,9 +50,9 @@ operators:
   - {name: lee, hash: %[5]q, accounts: [acme]}
 worker: {poll: 20ms}
 kinds:
-  order: {contract: opaque, tries: 1, timeout: 5s, lease: 15s, http: {url: %[6]s/, refusal: {code: /code, message: /message}}}
+  order: {contract: opaque, tries: 1, timeout: 30s, lease: 90s, http: {url: %[6]s/, refusal: {code: /code, message: /message}}}
   noted: {contract: opaque, description: It tells how far it is., timeout: 1h, lease: 3h, http: {url: %[6]s/}}
-  %[7]s: {contract: opaque, tries: 1, timeout: 5s, lease: 15s, http: {url: %[6]s/}}
+  %[7]s: {contract: opaque, tries: 1, timeout: 30s, lease: 90s, http: {url: %[6]s/}}
 `
 
 // longKind is as long as a kind's name may be.

@@ -70,6 +70,7 @@ func TestConsoleResolvesWhatNobodyKnows(t *testing.T) {
 	operator.do(chromedp.Navigate(strings.TrimSuffix(d.page, "/") + "/console/#/overview"))
 	operator.wait(`document.querySelector("svg.shares")`)
 	user.click("[data-action=again]")
+	user.wait(`document.querySelector(".identity code").textContent != %q`, id)
 	user.phase("done")
 	operator.wait(`document.querySelectorAll("polyline").length >= 12`)
 	operator.size(1280, 1310)

@@ -19,6 +19,8 @@ import (
 func TestOpJSON(t *testing.T) {
 	_, generatorURL := startGenerator(t, generator.Opaque)
 	file, token := writeConfig(t, generatorURL, "opaque")
+	edit(t, file, "timeout: 2s", "timeout: 1m") // no answer in time would be one that is lost
+	edit(t, file, "lease: 3s", "lease: 3m")
 	operator := httpapi.NewToken()
 	appendTo(t, file, fmt.Sprintf("operators: [{name: kim, hash: %q, accounts: [acme]}]\n", httpapi.HashToken(operator)))
 	server := start(t, &syncBuffer{}, nil, []string{"serve", "--config", file}, "api")
