@@ -4,12 +4,13 @@ import { finish, phase, press, setup } from './support.js'
 
 test('an answer lost after the commit, and a reload in the middle: one operation', async t => {
   const { server, tab, errors } = await setup(t)
-  const page = await tab()
+  const page = await tab('/?patient') // else the doubt would be over after a while
   // After the first bytes of an answer: else Chromium itself sends it again, on a reused connection.
   server.fault('PUT', 'half')
   server.fault('GET', { wait: new Promise(() => {}) }, /menu-export/)
   const id = await press(page, 'Menu')
   await phase(page, 'unconfirmed')
+  await server.saw('GET', 1, /menu-export/)
   await page.reload()
   await page.waitForFunction(() => window.ready)
   assert.deepEqual(await page.evaluate(() => window.resumed), [id])
