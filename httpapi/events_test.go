@@ -34,7 +34,7 @@ type stream struct {
 
 func (w *world) follow(path string, options ...with) *stream {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	r, _ := http.NewRequestWithContext(ctx, "GET", w.url+path+"/events", nil)
 	as(acme)(r)
 	for _, o := range options {
@@ -108,10 +108,15 @@ func (s *stream) ends() {
 func TestEvents(t *testing.T) {
 	w := newWorld(t, func(s *setup) {
 		// A server's time-outs must not cut a stream.
-		s.http = func(h *http.Server) { h.ReadTimeout, h.WriteTimeout = 100*time.Millisecond, 100*time.Millisecond }
-		s.server.Heartbeat = 150 * time.Millisecond
+		s.http = func(h *http.Server) { h.ReadTimeout, h.WriteTimeout = time.Second, time.Second }
+		s.server.Heartbeat = 600 * time.Millisecond
 	})
-	path, _ := w.create()
+	// It is made past the server, whose time-outs a slow disk would reach.
+	key := semel.Key{Account: "acme", Kind: "note", ID: semel.NewID()}
+	if _, err := w.ledger.Accept(t.Context(), semel.Request{Key: key, Params: []byte(menu)}); err != nil {
+		t.Fatal(err)
+	}
+	path := note(key.ID)
 	s := w.follow(path)
 	if e := s.next(); e.name != "state" || e.id != "1" || e.op.State != semel.Accepted || string(e.op.Params) != menu {
 		t.Errorf("%+v", e)

@@ -12,7 +12,8 @@ func TestWait(t *testing.T) {
 	w := newWorld(t, func(s *setup) {
 		// Shorter than the wait: neither may cut it.
 		s.http = func(h *http.Server) {
-			h.ReadTimeout, h.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond
+			h.ReadTimeout, h.WriteTimeout = 900*time.Millisecond, 900*time.Millisecond
+			h.IdleTimeout = time.Minute // a PUT must not meet a connection that is just being closed
 		}
 	})
 	path := note(semel.NewID())
@@ -46,7 +47,7 @@ func TestWait(t *testing.T) {
 // until asks again until it is so. Every round is a request, so it does not spin.
 func (w *world) until(ok func() bool) {
 	w.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); {
+	for deadline := time.Now().Add(time.Minute); !ok(); {
 		if time.Now().After(deadline) {
 			w.Fatal("it never came to be")
 		}

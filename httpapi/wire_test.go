@@ -21,7 +21,7 @@ func (w *world) raw(line, headers, text string) int {
 		w.Fatal(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	conn.SetDeadline(time.Now().Add(time.Minute))
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer %s\r\n", line, acme)
 	if headers != "" {
@@ -130,7 +130,7 @@ func TestAmbiguousRequests(t *testing.T) {
 // A body that does not come in time, or breaks off, records nothing.
 func TestSlowBodies(t *testing.T) {
 	w := newWorld(t, func(s *setup) {
-		s.http = func(h *http.Server) { h.ReadTimeout = 100 * time.Millisecond }
+		s.http = func(h *http.Server) { h.ReadTimeout, h.IdleTimeout = 500*time.Millisecond, time.Minute }
 	})
 	_, op := w.doubtful()
 	for path, status := range map[string]int{"PUT " + note("slow"): 408, "POST /v1/operations/note": 408, "PUT " + operatorPath(op) + "/resolution": 408} {
