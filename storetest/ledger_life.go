@@ -153,7 +153,7 @@ func ledgerAbandon(d *desk) {
 
 func ledgerWait(d *desk) {
 	key := d.accepted()
-	ctx, cancel := context.WithTimeout(d.ctx, 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(d.ctx, 500*time.Millisecond) // the first look must fit in
 	defer cancel()
 	op, err := d.api.Wait(ctx, key)
 	d.ok(err, "wait")
