@@ -215,11 +215,13 @@ func TestWhatACallProves(t *testing.T) {
 func TestTimeoutIsUnknownAndNoServerIsNotSent(t *testing.T) {
 	idem := mustPreset(t, contract.Idempotent)
 	release := make(chan struct{})
-	s := newService(t, func(http.ResponseWriter, *http.Request, []byte) { <-release })
+	ctx := timeUp{context.Background(), make(chan struct{})}
+	s := newService(t, func(http.ResponseWriter, *http.Request, []byte) {
+		close(ctx.over) // it has arrived, and is not answered
+		<-release
+	})
 	defer close(release)
 	h := newEffect(t, idem, HTTPSpec{URL: s.URL}, nil)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
-	defer cancel()
 	if r := Do(ctx, h, callUnder(idem)); r.Proof.Proves != contract.Unknown || r.Proof.Cause != contract.Cause(contract.FailedTimeout) {
 		t.Errorf("timeout: %+v", r.Proof)
 	}
@@ -232,6 +234,23 @@ func TestTimeoutIsUnknownAndNoServerIsNotSent(t *testing.T) {
 	h = newEffect(t, idem, HTTPSpec{URL: "http://" + l.Addr().String()}, nil)
 	if r := Do(context.Background(), h, callUnder(idem)); r.Proof.Proves != contract.NotSent || r.Sends != 0 {
 		t.Errorf("no server: %+v, %d sends", r.Proof, r.Sends)
+	}
+}
+
+// timeUp is a context whose time is over when the channel closes.
+type timeUp struct {
+	context.Context
+	over chan struct{}
+}
+
+func (c timeUp) Done() <-chan struct{} { return c.over }
+
+func (c timeUp) Err() error {
+	select {
+	case <-c.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
 	}
 }
 
