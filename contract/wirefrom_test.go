@@ -181,7 +181,7 @@ func TestWireAfterTheRequestBegan(t *testing.T) {
 		{"reset", func(c net.Conn) { readRequest(c); c.(*net.TCPConn).SetLinger(0); c.Close() }, nil, contract.FailedReset},
 		{"closed", func(c net.Conn) { readRequest(c); c.Close() }, nil, hungUp},
 		{"closed inside the header", func(c net.Conn) { readRequest(c); io.WriteString(c, "HTTP/1.1 200 OK\r\n"); c.Close() }, nil, hungUp},
-		{"no answer", func(c net.Conn) { io.Copy(io.Discard, c) }, deadline(20 * time.Millisecond), contract.FailedTimeout},
+		{"no answer", func(c net.Conn) { io.Copy(io.Discard, c) }, deadline(time.Second), contract.FailedTimeout},
 		{"given up", func(c net.Conn) { io.Copy(io.Discard, c) }, func(r *http.Request) *http.Request {
 			ctx, cancel := context.WithCancel(r.Context())
 			// The caller gives up as soon as the request is out.
