@@ -15,8 +15,11 @@ var expired = Scenario{
 	Unsafe: "old rows are deleted, and nothing remembers that they were there",
 	Expect: Expect{Operations: 0, Effects: 1, Most: 1, Visible: "410 operation-expired"},
 	run: func(s *stage) (c Counts, err error) {
-		const remembered = 2 * time.Second
-		shop, err := s.shop(service.Opaque, serviceSetup{}, func(k *kindSetup) { k.Retention = remembered })
+		const remembered = 6 * time.Second // the first answer has to be read before
+		shop, err := s.shop(service.Opaque, serviceSetup{}, func(k *kindSetup) {
+			unhurried(k)
+			k.Retention = remembered
+		})
 		if err != nil {
 			return c, err
 		}

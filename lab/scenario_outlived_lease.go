@@ -72,7 +72,7 @@ func outlive(s *stage, m moment, p service.Promise) (c Counts, err error) {
 	}
 	// A worker that wakes up tells what it saw as long again as its lease was; the
 	// lease is long enough for another one to have taken over by then.
-	shop, err := s.shop(p, serviceSetup{}, func(k *kindSetup) { k.Timeout, k.Lease = time.Second, 6*time.Second })
+	shop, err := s.shop(p, serviceSetup{}, func(k *kindSetup) { k.Timeout, k.Lease = time.Second, 10*time.Second })
 	if err != nil {
 		return c, err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/contract"
 	"github.com/semel-dev/semel/lab/history"
 	"github.com/semel-dev/semel/lab/service"
 )
@@ -54,6 +55,9 @@ func storms(s *stage, n int) (c Counts, err error) {
 	for _, p := range promises {
 		k := s.kind(o, p)
 		k.Concurrency = 16
+		if p == service.Queryable {
+			k.Contract.LookUp.AbsentAfter = contract.Duration(patient)
+		}
 		expected[k.Name] = history.Promise{Unknown: p != service.Queryable}
 		if s.unsafe {
 			k.Contract = believed(p)

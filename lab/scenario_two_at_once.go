@@ -15,7 +15,7 @@ var twoAtOnce = Scenario{
 	Unsafe: "the server looks whether it knows the ID, calls, and inserts",
 	Expect: once("succeeded"),
 	run: func(s *stage) (c Counts, err error) {
-		shop, err := s.shop(service.Opaque, serviceSetup{Think: 100 * time.Millisecond}, nil)
+		shop, err := s.shop(service.Opaque, serviceSetup{Think: 100 * time.Millisecond}, unhurried)
 		if err != nil {
 			return c, err
 		}

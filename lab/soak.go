@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/contract"
 	"github.com/semel-dev/semel/lab/history"
 	"github.com/semel-dev/semel/lab/internal/child"
 	"github.com/semel-dev/semel/lab/service"
@@ -150,7 +151,11 @@ func (s *soak) open() error {
 		return err
 	}
 	for _, p := range plain {
-		s.kinds = append(s.kinds, s.stage.kind(s.orders, p))
+		k := s.stage.kind(s.orders, p)
+		if p == service.Queryable {
+			k.Contract.LookUp.AbsentAfter = contract.Duration(patient)
+		}
+		s.kinds = append(s.kinds, k)
 	}
 	for i := range s.o.Nodes + s.o.Workers {
 		r := &restarted{setup: s.stage.node(fmt.Sprintf("node-%d", i), nodeSetup{Work: true, Kinds: s.kinds})}

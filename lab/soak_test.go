@@ -9,7 +9,7 @@ import (
 // nothing stuck.
 func TestSoak(t *testing.T) {
 	onBoth(t, func(t *testing.T, store string) {
-		o := &SoakOptions{Store: store, For: 8 * time.Second, Seed: 1}
+		o := &SoakOptions{Store: store, For: 16 * time.Second, Seed: 1}
 		if full {
 			o.For = 10 * time.Minute
 		}

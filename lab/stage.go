@@ -180,6 +180,14 @@ func (s *stage) kind(o *orders, p service.Promise) kindSetup {
 		Retry: worker.Retry{Base: 20 * time.Millisecond, Cap: 500 * time.Millisecond, MaxExecutions: 50}}
 }
 
+// unhurried gives a call and its lease all the time that a machine may take: nobody
+// waits for their end.
+func unhurried(k *kindSetup) { k.Timeout, k.Lease = 30*time.Second, time.Minute }
+
+// patient is how long "not found" proves nothing where the service is slow on purpose
+// and the machine is busy: a request that is late must have arrived by then.
+const patient = 3 * time.Second
+
 // promised is the contract that says what the service promises.
 func promised(p service.Promise) contract.Contract {
 	name := contract.Idempotent
