@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/sqlite"
@@ -30,7 +31,9 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func openStore(path string) (semel.Store, error) { return sqlite.Open(context.Background(), path, nil) }
+func openStore(path string) (semel.Store, error) {
+	return sqlite.Open(context.Background(), path, &sqlite.Options{LockTimeout: time.Minute}) // on a busy machine
+}
 
 // child starts another process and returns what it prints.
 func child(t *testing.T, role, arg string) (*exec.Cmd, *bufio.Scanner) {

@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 func TestWritersTakeTurns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "semel.db")
 	open := func() *sqlite.Store {
-		s, err := sqlite.Open(ctx, path, nil)
+		s, err := sqlite.Open(ctx, path, &sqlite.Options{LockTimeout: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +35,7 @@ func TestWritersTakeTurns(t *testing.T) {
 
 	stop := make(chan struct{})
 	var noise sync.WaitGroup
-	writes := 0
+	var writes atomic.Int64
 	noise.Go(func() {
 		for {
 			select {
@@ -50,12 +51,12 @@ func TestWritersTakeTurns(t *testing.T) {
 				t.Errorf("the busy one: %v", err)
 				return
 			}
-			writes++
+			writes.Add(1)
 		}
 	})
-	longest := time.Duration(0)
+	longest, passed := time.Duration(0), int64(0)
 	for n := range 100 {
-		begin := time.Now()
+		begin, before := time.Now(), writes.Load()
 		if n%2 == 0 {
 			_, err = other.Insert(ctx, []semel.Insertion{insertion()})
 		} else {
@@ -68,14 +69,17 @@ func TestWritersTakeTurns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		longest = max(longest, time.Since(begin))
+		if took := time.Since(begin); took > longest {
+			longest, passed = took, writes.Load()-before
+		}
 	}
 	close(stop)
 	noise.Wait()
-	if longest > 4*time.Second { // not far below the lock's timeout: other tests run, too
-		t.Errorf("one had to wait %v", longest)
+	// Where all stand still for a while, a slow disk is why; nobody has pushed in.
+	if longest > 4*time.Second && passed > 20 {
+		t.Errorf("one had to wait %v, during %d writes of the busy one", longest, passed)
 	}
-	t.Logf("the longest wait was %v, during %d writes of the busy one", longest, writes)
+	t.Logf("the longest wait was %v, during %d writes of %d of the busy one", longest, passed, writes.Load())
 }
 
 func insertion() semel.Insertion {

@@ -55,7 +55,7 @@ func TestOpenAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 12 {
 		all.Go(func() {
-			store, err := sqlite.Open(ctx, path, nil)
+			store, err := sqlite.Open(ctx, path, &sqlite.Options{LockTimeout: time.Minute})
 			if err != nil {
 				t.Errorf("open: %v", err)
 				return
