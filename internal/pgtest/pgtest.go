@@ -17,6 +17,7 @@ package pgtest
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -132,7 +133,7 @@ func Start(settings ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, done: make(chan struct{})}
+	s := &Server{dir: dir}
 	if err := s.start(bin, settings); err != nil {
 		os.RemoveAll(dir)
 		return nil, fmt.Errorf("pgtest: %w", err)
@@ -151,6 +152,18 @@ func (s *Server) start(bin string, settings []string) error {
 	if out, err := init.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
+	for range 3 { // somebody else may take the port in the moment in which it is free
+		if err = s.serve(bin, data, as, settings); !errors.Is(err, errEnded) {
+			return err
+		}
+	}
+	return err
+}
+
+var errEnded = errors.New("the server ended at once")
+
+// serve starts the server on a free port, and waits until it lets us in.
+func (s *Server) serve(bin, data string, as *syscall.SysProcAttr, settings []string) error {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -174,7 +187,9 @@ func (s *Server) start(bin string, settings []string) error {
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}
-	go func() { s.cmd.Wait(); close(s.done) }()
+	cmd, done := s.cmd, make(chan struct{})
+	s.done = done
+	go func() { cmd.Wait(); close(done) }()
 	return s.waitReady()
 }
 
@@ -190,7 +205,7 @@ func (s *Server) waitReady() error {
 		select {
 		case <-s.done:
 			text, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-			return fmt.Errorf("the server ended at once:\n%s", text)
+			return fmt.Errorf("%w:\n%s", errEnded, text)
 		case <-ctx.Done():
 			s.Stop()
 			return fmt.Errorf("the server does not let us in: %w", err)
