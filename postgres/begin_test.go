@@ -30,6 +30,7 @@ func newShop(t *testing.T, options *postgres.Options) *shop {
 	cfg, err := pgxpool.ParseConfig(url)
 	s.must(err)
 	cfg.MaxConns, cfg.ConnConfig.Tracer = 1, s
+	cfg.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // its trips are counted
 	s.pool, err = pgxpool.NewWithConfig(ctx, cfg)
 	s.must(err)
 	s.store, err = postgres.Open(ctx, url, options)
