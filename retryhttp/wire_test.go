@@ -102,7 +102,7 @@ func (k kind) do(t *testing.T, url string, base http.RoundTripper, report *retry
 	if k.keyed {
 		call.Key = "once"
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // a bare transport would go on for ever
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // a bare transport would go on for ever
 	t.Cleanup(cancel)
 	return retryhttp.New(base, o).RoundTrip(request(t, retryhttp.With(ctx, call), k.method, url, k.body))
 }
