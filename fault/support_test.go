@@ -151,7 +151,7 @@ func sendCtx(ctx context.Context, client http.RoundTripper, method, url, body st
 // ctxFor bounds every wait of a test.
 func ctxFor(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -167,7 +167,7 @@ func must(t testing.TB, err error) {
 func noLeaks(t testing.TB) {
 	t.Helper()
 	t.Cleanup(func() {
-		deadline := time.Now().Add(5 * time.Second)
+		deadline := time.Now().Add(30 * time.Second)
 		for {
 			buf := make([]byte, 1<<20)
 			stacks := string(buf[:runtime.Stack(buf, true)])

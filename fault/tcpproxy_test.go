@@ -77,7 +77,7 @@ func dial(t testing.TB, addr string) net.Conn {
 	c, err := net.Dial("tcp", addr)
 	must(t, err)
 	t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(20 * time.Second))
+	c.SetDeadline(time.Now().Add(time.Minute))
 	return c
 }
 
