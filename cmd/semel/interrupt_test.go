@@ -61,7 +61,7 @@ func shown(t *testing.T, screen *os.File, part string) string {
 // it is partial.
 func TestInterruptedExplorationReports(t *testing.T) {
 	screen, user := terminal(t)
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "lab", "explore", "--shapes", "opaque")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "lab", "explore")
 	cmd.Env = append(os.Environ(), "SEMEL_TEST_COMMAND=1", "TERM=xterm")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, user
