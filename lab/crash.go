@@ -114,6 +114,9 @@ func (m *matrix) run() ([]Cell, error) {
 		for i, point := range Points {
 			k := m.stage.kind(m.orders, p)
 			k.Name = fmt.Sprintf("%s-%d-%s", p, i, m.stage.tag) // one for each cell, so that workers leave other cells alone
+			if p == service.Opaque && point == BeforeBegin {
+				k.Timeout, k.Lease = 5*time.Second, 6*time.Second // the rescuer has one call, and no second one
+			}
 			cells = append(cells, &cell{matrix: m, kind: k, promise: p, point: point})
 			kinds = append(kinds, k)
 		}
