@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/contract"
@@ -169,22 +170,37 @@ func posting(url string, key func(*effect.Call) string) effect.Effect {
 }
 
 // lookThenInsert remembers keys, with a gap between the look and the insert, and no
-// longer than its process lives.
+// longer than its process lives. The gap lasts until somebody else has looked too, if
+// that comes within a second.
 func lookThenInsert(next http.Handler) http.Handler {
 	var mu sync.Mutex
-	seen := map[string]bool{}
+	seen, looking := map[string]bool{}, map[string]chan struct{}{}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		k := r.Header.Get("Idempotency-Key")
 		mu.Lock()
-		known := seen[k]
+		known, looked := seen[k], looking[k]
+		if looked != nil {
+			close(looked)
+			delete(looking, k)
+		} else if !known {
+			looking[k] = make(chan struct{})
+		}
+		gap := looking[k]
 		mu.Unlock()
 		if known {
 			w.WriteHeader(http.StatusCreated)
 			return
 		}
+		if gap != nil {
+			select {
+			case <-gap:
+			case <-time.After(time.Second):
+			}
+		}
 		next.ServeHTTP(w, r)
 		mu.Lock()
 		seen[k] = true
+		delete(looking, k)
 		mu.Unlock()
 	})
 }
