@@ -8,13 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/semel-dev/semel"
 )
 
 // resumeRole is a program that takes up what is in a journal, as soon as it is told to.
 func resumeRole() {
-	j, err := OpenJournal(os.Getenv("SEMEL_CLIENT_JOURNAL"), nil)
+	j, err := OpenJournal(os.Getenv("SEMEL_CLIENT_JOURNAL"), &JournalOptions{Wait: time.Minute}) // four of them, on a slow disk
 	if err != nil {
 		fmt.Println("error", err)
 		return
