@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/pgtest"
@@ -19,7 +20,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func openStore(url string) (semel.Store, error) { return postgres.Open(context.Background(), url, nil) }
+func openStore(url string) (semel.Store, error) {
+	return postgres.Open(context.Background(), url, &postgres.Options{LockTimeout: time.Minute}) // on a busy machine
+}
 
 // Each operation is created by 200 callers in two processes, which also bring the
 // tables up at the same moment.

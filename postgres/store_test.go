@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -64,6 +65,7 @@ func emptySchema(t *testing.T, database string) string {
 func harness(t *testing.T, url string, options postgres.Options, begin func(context.Context, *pgxpool.Pool) (pgx.Tx, error)) storetest.Harness {
 	ctx, clock := context.Background(), storetest.NewClock()
 	options.Clock = clock.Now
+	options.LockTimeout = 5 * time.Second // nobody is told to come back since the machine stood still
 	pool, err := pgxpool.New(ctx, url)
 	if err != nil {
 		t.Fatal(err)
