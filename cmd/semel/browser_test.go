@@ -192,9 +192,16 @@ func TestPagePressedTwice(t *testing.T) {
 	again.phase("done")
 	again.counts(3, 3, 3)
 
-	// "Again", pressed twice, is once more.
-	js[chromedp.Void](again, `void [1, 2].forEach(() => document.querySelector("[data-action=again]").click())`) // before anything else is in its place
+	// "Again", pressed twice, is once more, however slow the hand: "Stop" is in its place
+	// at the second click.
+	resume := d.pause("worker")
+	x, y := again.place("[data-action=again]")
+	again.do(chromedp.MouseClickXY(x, y))
 	again.wait(`document.querySelector(".identity code").textContent != %q`, id)
+	again.phase("accepted")
+	again.wait(`document.elementFromPoint(%g, %g).dataset.action == "abandon"`, x, y)
+	again.do(chromedp.MouseClickXY(x, y, chromedp.ClickCount(2)))
+	resume()
 	again.phase("done")
 	again.counts(4, 4, 4)
 }

@@ -112,7 +112,8 @@ export class SemelOperationElement extends Base {
       const button = /** @type {HTMLButtonElement} */ (part('button', 'button'))
       button.type = 'button'
       button.hidden = true
-      button.addEventListener('click', () => this.#act(action))
+      // The second click of a double click is meant for what was there at the first one.
+      button.addEventListener('click', event => event.detail < 2 && this.#act(action))
       actions.append(button)
       return button
     })

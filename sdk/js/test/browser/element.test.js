@@ -81,6 +81,26 @@ test('everything can be done from the keyboard, and focus is not lost', async t 
   await page.waitForFunction(() => window.asked)
 })
 
+test('the second click of a double click is not heard by a button that has come into its place', async t => {
+  const { tab } = await setup(t)
+  const page = await tab()
+  await pretend(page, 'done')
+  await page.evaluate(() => addEventListener('semel-again', () => window.asked = (window.asked ?? 0) + 1))
+  const { x, y, width, height } = await page.getByRole('button', { name: 'Make a new one' }).boundingBox()
+  const press = async clickCount => {
+    await page.mouse.down({ clickCount })
+    await page.mouse.up({ clickCount })
+  }
+  await page.mouse.move(x + width / 2, y + height / 2)
+  await press(1)
+  await pretend(page, 'unconfirmed')
+  assert.match(await page.evaluate(([x, y]) => document.elementFromPoint(x, y).shadowRoot.elementFromPoint(x, y).textContent, [x + width / 2, y + height / 2]), /Look now|Stop/)
+  await press(2)
+  assert.deepEqual(await page.evaluate(() => [window.asked, window.calls]), [1, []])
+  await press(1)
+  assert.equal(await page.evaluate(() => window.calls.length), 1)
+})
+
 test('"needs checking" and "unconfirmed" have no button for a new one', async t => {
   const { tab } = await setup(t)
   const page = await tab()

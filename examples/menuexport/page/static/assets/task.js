@@ -47,7 +47,10 @@ export function createTask(body, operator, act) {
   const title = h('p', { class: 'title', id: 'task-state', role: 'status', 'aria-live': 'polite', 'aria-atomic': 'true', tabindex: '-1' })
   const detail = h('p', { class: 'detail', id: 'task-detail' })
   const reason = h('p', { class: 'reason', id: 'task-reason', dir: 'auto' })
-  const buttons = ACTIONS.map(action => h('button', { type: 'button', 'data-action': action, hidden: true, onclick: () => task && act(action, task) }))
+  const buttons = ACTIONS.map(action => h('button', { type: 'button', 'data-action': action, hidden: true, onclick: (/** @type {MouseEvent} */ event) => {
+    // The second click of a double click is meant for what was there at the first one.
+    if (task && event.detail < 2) act(action, task)
+  } }))
   const download = h('a', { class: 'button', id: 'download', hidden: true })
   const use = h('button', { type: 'button', id: 'use', hidden: true, onclick: () => task && act('use', task) })
   const find = h('a', { class: 'button', id: 'find', href: '/console/#/queue', hidden: true })
