@@ -174,28 +174,33 @@ func (c *Client) Do(ctx context.Context, in Intent) (Outcome, error) {
 	return out, err
 }
 
-// beginAndSubmit writes beginning and first mark in one.
+// beginAndSubmit writes beginning and first mark in one. Where another call is at it,
+// it shares the outcome of that call, which may forget the intent at once.
 func (c *Client) beginAndSubmit(ctx context.Context, in Intent) (Outcome, error) {
-	f := c.take(in.ID)
-	if f == nil { // somebody is at it
-		if _, _, err := c.begin(ctx, in, false); err != nil {
+	for {
+		f, ours := c.take(in.ID)
+		r, fresh, err := c.begin(ctx, in, ours)
+		switch {
+		case err != nil && ours:
+			c.land(f, nil, err)
 			return nil, err
+		case err != nil:
+			return nil, err
+		case ours && fresh:
+			w := c.newWork(f, r, in.Body, submitting)
+			w.marked = true
+			out, err := w.run(ctx)
+			c.land(f, out, err)
+			return out, err
+		case ours:
+			return c.work(ctx, f, submitting)
+		case fresh: // it has ended and was forgotten: this is a new beginning
+			continue
 		}
-		return c.Submit(ctx, in.ID)
+		if out, err, again := c.join(ctx, f, submitting); !again {
+			return out, err
+		}
 	}
-	r, fresh, err := c.begin(ctx, in, true)
-	if err != nil {
-		c.land(f, nil, err)
-		return nil, err
-	}
-	if !fresh {
-		return c.work(ctx, f, submitting)
-	}
-	w := c.newWork(f, r, in.Body, submitting)
-	w.marked = true
-	out, err := w.run(ctx)
-	c.land(f, out, err)
-	return out, err
 }
 
 // Abandon makes sure that an intent never happens. A call that is seeing it through
@@ -223,8 +228,8 @@ func (c *Client) Abandon(ctx context.Context, id string) (Outcome, error) {
 // Errors by code: [semel.CodeInProgress], where it is worked on;
 // [semel.CodeUnavailable].
 func (c *Client) Forget(ctx context.Context, id string) error {
-	f := c.take(id)
-	if f == nil {
+	f, ours := c.take(id)
+	if !ours {
 		return busy(id)
 	}
 	defer c.land(f, nil, nil)

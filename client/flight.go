@@ -30,16 +30,16 @@ type tooLate struct {
 	err *semel.Error
 }
 
-// take begins a flight; nil where there is one.
-func (c *Client) take(id string) *flight {
+// take begins a flight. Where there is one, it is that of somebody else.
+func (c *Client) take(id string) (f *flight, ours bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.flights[id] != nil {
-		return nil
+	if f = c.flights[id]; f != nil {
+		return f, false
 	}
-	f := &flight{id: id, done: make(chan struct{}), bell: make(chan struct{}), told: make(chan struct{})}
+	f = &flight{id: id, done: make(chan struct{}), bell: make(chan struct{}), told: make(chan struct{})}
 	c.flights[id] = f
-	return f
+	return f, true
 }
 
 // land ends a flight.
@@ -53,13 +53,7 @@ func (c *Client) land(f *flight, out Outcome, err error) {
 
 // join waits for the flight of somebody else, and tells it the wish to abandon, if
 // there is one. again says that it left something to be done.
-func (c *Client) join(ctx context.Context, id string, m mode) (out Outcome, err error, again bool) {
-	c.mu.Lock()
-	f := c.flights[id]
-	c.mu.Unlock()
-	if f == nil {
-		return nil, nil, true
-	}
+func (c *Client) join(ctx context.Context, f *flight, m mode) (out Outcome, err error, again bool) {
 	var told <-chan struct{}
 	if m == abandoning {
 		f.wish()
@@ -75,8 +69,15 @@ func (c *Client) join(ctx context.Context, id string, m mode) (out Outcome, err 
 		return nil, nil, true
 	case <-ctx.Done():
 	}
-	r, _, err := c.read(context.WithoutCancel(ctx), id)
+	r, _, err := c.read(context.WithoutCancel(ctx), f.id)
 	if err != nil {
+		select {
+		case <-f.done: // it has ended just now, and may have been forgotten
+			if decided(f.out) {
+				return f.out, f.err, false
+			}
+		default:
+		}
 		return nil, err, false
 	}
 	out = r.outcome(nil)
@@ -182,10 +183,11 @@ const (
 // through sees one intent through, alone or together with a call that is at it.
 func (c *Client) through(ctx context.Context, id string, m mode) (Outcome, error) {
 	for {
-		if f := c.take(id); f != nil {
+		f, ours := c.take(id)
+		if ours {
 			return c.work(ctx, f, m)
 		}
-		if out, err, again := c.join(ctx, id, m); !again {
+		if out, err, again := c.join(ctx, f, m); !again {
 			return out, err
 		}
 	}

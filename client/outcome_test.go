@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -170,6 +171,42 @@ func TestManyCallsOneIntent(t *testing.T) {
 	}
 	if _, err := c.Do(t.Context(), changed); !errors.Is(err, semel.ErrMismatch) {
 		t.Errorf("another request under the same ID: %v", err)
+	}
+}
+
+// The one of two calls that has it ends and forgets it, while the other has only just
+// found it in the journal.
+func TestOutcomeOfACallThatForgets(t *testing.T) {
+	w := newWorld(t)
+	c := w.client(nil, nil)
+	in := intent("export")
+	running, ended, held := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	w.effect = func(string) effect.Result {
+		close(running)
+		<-held
+		return effect.Applied(nil)
+	}
+	var begun atomic.Int32
+	step = func(name string) {
+		if name == "begun" && begun.Add(1) == 2 {
+			close(held)
+			<-ended
+		}
+	}
+	defer func() { step = func(string) {} }()
+	go func() {
+		defer close(ended)
+		if out, err := c.Do(t.Context(), in); err != nil {
+			t.Errorf("the first: %+v, %v", out, err)
+		}
+	}()
+	<-running
+	out, err := c.Do(t.Context(), in)
+	if s, ok := out.(Settled); !ok || err != nil || s.Operation.State != semel.Succeeded {
+		t.Errorf("the second: %+v, %v", out, err)
+	}
+	if n := w.ran(in.ID); n != 1 {
+		t.Errorf("%d effects", n)
 	}
 }
 

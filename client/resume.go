@@ -49,8 +49,8 @@ func (c *Client) Resume(ctx context.Context, take func(Entry, Outcome) error) er
 // resume sees one intent through, and hands on what came of it. It stays ours until
 // then, so that nobody else hands it on, too.
 func (c *Client) resume(ctx context.Context, r *record, mu *sync.Mutex, take func(Entry, Outcome) error) error {
-	f := c.take(r.ID)
-	if f == nil {
+	f, ours := c.take(r.ID)
+	if !ours {
 		return nil // a call of this client is at it
 	}
 	out, err := c.seeThrough(ctx, f, resuming)
