@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -65,7 +66,9 @@ type Cell struct {
 	Wrong []string `json:"wrong,omitempty"`
 }
 
-// Crash runs the crash matrix. The error is about the lab itself.
+// Crash runs the crash matrix. The error is about the lab itself, or that of a context
+// that has ended: beside it are the cells that had begun, with the rounds that they
+// have played.
 func Crash(ctx context.Context, options *CrashOptions) (_ []Cell, err error) {
 	o := CrashOptions{}
 	if options != nil {
@@ -130,7 +133,7 @@ func (m *matrix) run() ([]Cell, error) {
 		results[i], err = cells[i].run()
 		return err
 	})
-	return results, err
+	return slices.DeleteFunc(results, func(c Cell) bool { return c.Rounds == 0 }), err
 }
 
 func (m *matrix) progress() {
@@ -150,7 +153,7 @@ type cell struct {
 
 func (c *cell) run() (Cell, error) {
 	w := expect.AfterDeath(c.promise == service.Opaque, expect.Point(c.point))
-	r := Cell{Store: "sqlite", Shape: string(c.promise), Point: c.point, Rounds: c.o.Rounds, States: map[semel.State]int{}, Expected: w.String()}
+	r := Cell{Store: "sqlite", Shape: string(c.promise), Point: c.point, States: map[semel.State]int{}, Expected: w.String()}
 	if c.stage.remote() {
 		r.Store = "postgres"
 	}
@@ -179,9 +182,9 @@ func (c *cell) run() (Cell, error) {
 		for _, v := range history.Check(h) {
 			r.Wrong = append(r.Wrong, fmt.Sprintf("round %d: %s", round, v))
 		}
+		r.Rounds, r.Pass = round+1, len(r.Wrong) == 0
 		c.progress()
 	}
-	r.Pass = len(r.Wrong) == 0
 	return r, nil
 }
 

@@ -66,13 +66,14 @@ func runExplore(ctx context.Context, args []string) error {
 	return nil
 }
 
+const wasInterrupted = "\nThis is partial: it was interrupted, and what has not run says nothing."
+
 // partial says how much an interrupted exploration has left out.
 func partial(o explore.Options, r explore.Report) string {
-	text := "\nThis is partial: it was interrupted, and what has not run says nothing."
 	if o.Depth == 2 && r.Pairs == 0 {
-		return text + " The single faults had not all run, and they say how many pairs there are."
+		return wasInterrupted + " The single faults had not all run, and they say how many pairs there are."
 	}
-	return text
+	return wasInterrupted
 }
 
 func replaySchedule(ctx context.Context, text string) error {

@@ -57,30 +57,42 @@ func shown(t *testing.T, screen *os.File, part string) string {
 	return string(all)
 }
 
-// Ctrl-C ends an exploration with a report of what has run so far, which says that
-// it is partial.
-func TestInterruptedExplorationReports(t *testing.T) {
-	screen, user := terminal(t)
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "lab", "explore")
-	cmd.Env = append(os.Environ(), "SEMEL_TEST_COMMAND=1", "TERM=xterm")
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, user
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+// Ctrl-C ends what the lab does with a report of what has run so far, which says
+// that it is partial.
+func TestInterruptedLabReports(t *testing.T) {
+	for _, c := range []struct {
+		args     string
+		progress string
+		says     []string
+	}{
+		{"explore", "100 schedules", []string{" schedules ran (", wasInterrupted, "The single faults had not all run"}},
+		{"crash --rounds 1000 --parallel 2", "3 of 18000 workers killed", []string{"as it should be", "idempotent", "yes", wasInterrupted}},
+		{"soak --seed 7 --kill-every 100ms", "2 kills", []string{" kills and ", "nothing has been judged", "--seed 7"}},
+	} {
+		screen, user := terminal(t)
+		cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"lab"}, strings.Fields(c.args)...)...)
+		cmd.Env = append(os.Environ(), "SEMEL_TEST_COMMAND=1", "TERM=xterm")
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, user
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if progress := shown(t, screen, c.progress); !strings.Contains(progress, "\x1b[?7l") {
+			t.Errorf("%s: a narrow terminal would wrap it: %q", c.args, progress)
+		}
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != interrupted {
+			t.Errorf("%s: exit %d", c.args, code)
+		}
+		says(t, c.args, out.String(), c.says...)
+		if strings.Contains(out.String(), "NO") {
+			t.Errorf("%s: what was interrupted is called wrong:\n%s", c.args, &out)
+		}
+		shown(t, screen, "semel lab: interrupted before the end\r\n")
 	}
-	progress := shown(t, screen, "100 schedules")
-	if !strings.Contains(progress, "\x1b[?7l") {
-		t.Errorf("a narrow terminal would wrap it: %q", progress)
-	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != interrupted {
-		t.Errorf("exit %d", code)
-	}
-	says(t, "explore", out.String(), " schedules ran (", "This is partial: it was interrupted", "The single faults had not all run")
-	shown(t, screen, "semel lab: interrupted before the end")
 }
 
 // Ctrl-C ends a wait for an answer, and not the doubt: what was sent may have been

@@ -186,18 +186,33 @@ func runCrash(ctx context.Context, args []string) error {
 	}
 	o.Store = *store
 	cells, err := lab.Crash(ctx, &o)
+	if stopped := ctx.Err(); err != nil && stopped != nil {
+		line("")
+		if err := printCells(cells, *asJSON, wasInterrupted+"\n"); err != nil {
+			return err
+		}
+		return stopped
+	}
 	if err != nil {
 		return err
 	}
-	if *asJSON {
-		err = printJSON(cells)
-	} else {
-		err = lab.WriteCells(os.Stdout, cells)
-	}
+	err = printCells(cells, *asJSON, "")
 	for _, c := range cells {
 		if err == nil && !c.Pass {
 			err = errNotKept
 		}
+	}
+	return err
+}
+
+// printCells prints the matrix, and a note for people below it.
+func printCells(cells []lab.Cell, asJSON bool, note string) error {
+	if asJSON {
+		return printJSON(cells)
+	}
+	err := lab.WriteCells(os.Stdout, cells)
+	if err == nil {
+		_, err = fmt.Print(note)
 	}
 	return err
 }
@@ -243,6 +258,13 @@ func runSoak(ctx context.Context, args []string) (err error) {
 	}
 	r, err := lab.Soak(ctx, &o)
 	line("")
+	if stopped := ctx.Err(); err != nil && stopped != nil {
+		if !*asJSON {
+			fmt.Printf("After %d s, %d kills and %d operations asked for it was interrupted: nothing has been judged. --seed %d makes the same choices.\n",
+				r.Seconds, r.Kills, r.Asked, o.Seed)
+		}
+		return stopped
+	}
 	if err != nil {
 		return err
 	}
