@@ -19,13 +19,9 @@ import (
 )
 
 // lines are the lines of the table.
-var lines = []func(context.Context, *place) (line, error){
+var lines = append([]func(context.Context, *place) (line, error){
 	acceptPgbench, acceptUnbatched, acceptAlone, replay, life, burnDown, sqliteAccept,
-	claims("one account, all due", func(i int) (string, time.Duration) { return "acme", 0 }),
-	claims("a million accounts, all due", func(i int) (string, time.Duration) { return fmt.Sprintf("a%d", i), 0 }),
-	claims("one account, all in the future", func(i int) (string, time.Duration) { return "acme", time.Hour }),
-	claims("a million accounts, all in the future", func(i int) (string, time.Duration) { return fmt.Sprintf("a%d", i), time.Hour }),
-}
+}, append(claimLines("", onPostgres), claimLines("SQLite: ", onSQLite)...)...)
 
 var params = []byte(`{"title":"本周菜单","days":[{"day":"周一","dishes":["番茄炒蛋","麻婆豆腐"]}],"width":1280}`)
 

@@ -40,6 +40,7 @@ type sample struct {
 	rate float64
 	each time.Duration // where the time of one operation is what counts
 	cpu  cpuTime       // per operation
+	heap float64       // bytes that this process allocated per operation
 	n    int
 }
 
@@ -50,7 +51,8 @@ type line struct {
 	ours     turn
 	baseline turn
 	against  string
-	rounds   int // zero: the flag
+	rounds   int  // zero: the flag
+	heap     bool // tell the memory too
 }
 
 func main() {
@@ -78,7 +80,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer place.close()
-	fmt.Printf("%-52s %14s %14s %7s  %-7s %17s   %s\n", "", "ours", "baseline", "ratio", "aim", "CPU µs", "baseline is")
+	fmt.Printf("%-80s %14s %14s %7s  %-7s %17s   %s\n", "", "ours", "baseline", "ratio", "aim", "CPU µs", "baseline is")
 	for _, makeLine := range lines {
 		l, err := makeLine(ctx, place)
 		if err != nil {
@@ -124,7 +126,10 @@ func (l line) print(ctx context.Context) error {
 	}
 	slices.Sort(ratios)
 	a, b := middle(ours), middle(base)
-	fmt.Printf("%-52s %14s %14s %7.2f  %-7s %8s/%-8s   %s\n", l.name, a, b, ratios[len(ratios)/2], l.aim, a.cpu, b.cpu, l.against)
+	fmt.Printf("%-80s %14s %14s %7.2f  %-7s %8s/%-8s   %s\n", l.name, a, b, ratios[len(ratios)/2], l.aim, a.cpu, b.cpu, l.against)
+	if l.heap {
+		fmt.Printf("%-80s %11.0f kB %11.0f kB %7.2f\n", "  memory that each allocates", a.heap/1e3, b.heap/1e3, a.heap/b.heap)
+	}
 	return nil
 }
 

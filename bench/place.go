@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -133,18 +134,28 @@ func (p *place) spread(n int, f func() error) (sample, error) {
 	return m.sample(int(done.Load())), nil
 }
 
-// A measurement is of time and of CPU.
+// A measurement is of time, CPU and memory.
 type measurement struct {
-	p     *place
-	begin time.Time
-	cpu   cpuTime
+	p         *place
+	begin     time.Time
+	cpu       cpuTime
+	allocated uint64
 }
 
-func (p *place) measure() measurement { return measurement{p, time.Now(), p.cpu()} }
+func (p *place) measure() measurement {
+	return measurement{p, time.Now(), p.cpu(), allocated()}
+}
+
+// allocated is how many bytes this process has allocated since it began.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
 
 func (m measurement) sample(n int) sample {
 	end := m.p.cpu()
-	return sample{n: n, rate: float64(n) / time.Since(m.begin).Seconds(),
+	return sample{n: n, rate: float64(n) / time.Since(m.begin).Seconds(), heap: float64(allocated()-m.allocated) / float64(n),
 		cpu: cpuTime{(end.program - m.cpu.program) / float64(n), (end.database - m.cpu.database) / float64(n)}}
 }
 
