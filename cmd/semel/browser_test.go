@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -323,128 +322,6 @@ func TestPageShowsWhyItFailed(t *testing.T) {
 	p.click("[data-action=again]")
 	p.phase("done")
 	p.counts(2, 2, 1)
-}
-
-// Somebody else sees nothing, and resumes nothing.
-func TestPageOfAnotherAccount(t *testing.T) {
-	d := startDemo(t, "idempotent")
-	c := browse(t, d, "en")
-	p := c.open()
-	p.write("Mine", "Monday", "Soup")
-	p.generate()
-	p.phase("done")
-	done := p.id()
-	image := js[string](p, `new URL(document.querySelector("#picture").src).pathname`)
-	resume := d.pause("worker")
-	p.fill("#f-title", "Unsettled")
-	p.generate()
-	p.phase("accepted")
-	unsettled := p.id()
-
-	// A tab that works for the one account stops before the other is signed in.
-	other := c.blank("401 (Unauthorized)", "404 (Not Found)")
-	other.goTo(d.page + "?sign-in")
-	other.fill("#token", "semel_NOBODYNOBODYNOBODYNOBODYNO")
-	other.click("#sign-in-go")
-	other.wait(`document.querySelector("#token-problem").textContent == "This token is not known."`)
-	other.fill("#token", d.guest)
-	other.click("#sign-in-go")
-	for _, tab := range []*tab{other, p} {
-		tab.wait(`document.querySelector("#account-name")?.textContent == "guest" && ` + ready)
-		tab.counts(0, 0, 1)
-		if tab.id() != "" || strings.Contains(tab.text("body"), "Unsettled") || js[string](tab, `document.querySelector("#f-title").value`) != "Menu of the week" {
-			t.Errorf("the guest sees %q", tab.text("body"))
-		}
-		if !js[bool](tab, `document.querySelector("#lose_answer").disabled`) {
-			t.Error("the guest may move the switches")
-		}
-	}
-
-	// What is somebody else's is answered as what never was.
-	for _, path := range []string{"", "/events", "/history"} {
-		mine, never := "/v1/operations/menu-export/"+done+path, "/v1/operations/menu-export/"+strings.Repeat("0", len(done))+path
-		same(t, other, mine, never)
-	}
-	same(t, other, image, strings.Replace(image, done, strings.Repeat("0", len(done)), 1))
-
-	other.fill("#f-title", "Guest's own")
-	other.generate()
-	other.phase("accepted")
-	resume()
-	other.phase("done")
-	other.counts(1, 1, 3)
-
-	// And back: the task goes on being the first account's.
-	p.expected = append(p.expected, "404 (Not Found)", "401 (Unauthorized)") // it may ask once more before it is gone
-	p.click("#sign-out")
-	p.wait(`!document.querySelector("#sign-in").hidden && ` + ready)
-	p.fill("#token", d.token)
-	p.click("#sign-in-go")
-	p.wait(`document.querySelector(".identity code")?.textContent == %q`, unsettled)
-	p.phase("done")
-	p.counts(2, 2, 3)
-}
-
-// same compares two answers to the page, byte by byte.
-func same(t *testing.T, p *tab, one, other string) {
-	t.Helper()
-	const read = `fetch(%q).then(async r => r.status + " " + [...r.headers].filter(([n]) => n != "date").join("|") + " " + await r.text())`
-	a, b := js[string](p, read, one), js[string](p, read, other)
-	if a != b || !strings.HasPrefix(a, "404 ") {
-		t.Errorf("%s is answered with\n%s\nand %s with\n%s", one, a, other, b)
-	}
-}
-
-// The demo is stopped and started again on the same folder, and carries on.
-func TestPageAfterARestart(t *testing.T) {
-	d := startDemo(t, "idempotent")
-	p := browse(t, d, "en").open("net::ERR_", "/demo/counts", "/demo/causes") // what is asked while a process is away
-	p.generate()
-	p.phase("done")
-	settled := p.id()
-	d.pause("worker")
-	p.fill("#f-title", "Across a restart")
-	p.generate()
-	p.phase("accepted")
-	id := p.id()
-	syscall.Kill(d.child("worker"), syscall.SIGCONT)
-	d.kill() // nothing is said to anybody
-	d.start()
-	p.phase("done") // the open page goes on by itself
-	if p.id() != id {
-		t.Errorf("it was %s and is %s", id, p.id())
-	}
-	p.counts(2, 2, 2)
-	d.stop()
-	d.start()
-	p.reload()
-	p.wait(`document.querySelector(".identity code")?.textContent == %q`, id)
-	p.counts(2, 2, 2)
-	js[chromedp.Void](p, `document.querySelector("#shelf").scrollIntoView()`)
-	p.wait(`document.querySelectorAll("#shelf-body [data-id]").length == 2 && document.querySelector("[data-id='%s'] img").naturalWidth > 0`, settled)
-}
-
-// The server's process is killed; the page lives on, and the task too.
-func TestPageAfterTheServerWasKilled(t *testing.T) {
-	d := startDemo(t, "idempotent")
-	p := browse(t, d, "en").open("net::ERR_", "/demo/counts", "/demo/causes") // what is asked while a process is away
-	d.call("PUT", d.generator+"/faults", "", `{"hold_request":true}`, nil)
-	p.generate()
-	p.phase("processing")
-	id := p.id()
-	was := d.child("server")
-	syscall.Kill(was, syscall.SIGKILL)
-	d.call("PUT", d.generator+"/faults", "", `{}`, nil)
-	p.phase("done")
-	if p.id() != id || d.child("server") == was {
-		t.Errorf("it was %s and is %s", id, p.id())
-	}
-	p.counts(1, 1, 1)
-	p.fill("#f-title", "Afterwards")
-	p.generate()
-	p.wait(`document.querySelector(".identity code").textContent != %q`, id)
-	p.phase("done")
-	p.counts(2, 2, 2)
 }
 
 // The list of tasks: an older one can be looked at and its menu taken up again,
