@@ -177,9 +177,9 @@ func (c *Client) Do(ctx context.Context, in Intent) (Outcome, error) {
 // beginAndSubmit writes beginning and first mark in one. Where another call is at it,
 // it shares the outcome of that call, which may forget the intent at once.
 func (c *Client) beginAndSubmit(ctx context.Context, in Intent) (Outcome, error) {
-	for {
+	for beginning := ctx; ; beginning = context.WithoutCancel(ctx) { // once begun, there is an outcome
 		f, ours := c.take(in.ID)
-		r, fresh, err := c.begin(ctx, in, ours)
+		r, fresh, err := c.begin(beginning, in, ours)
 		switch {
 		case err != nil && ours:
 			c.land(f, nil, err)

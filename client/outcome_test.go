@@ -210,6 +210,58 @@ func TestOutcomeOfACallThatForgets(t *testing.T) {
 	}
 }
 
+// Both callers give up, the second one when it has found that the first has left the
+// intent open: it may have happened, and neither is told an error.
+func TestBothCallersGiveUp(t *testing.T) {
+	w := newWorld(t)
+	w.rules("hold method=PUT at=before count=1")
+	c := w.client(nil, nil)
+	in := intent("export")
+	first, giveUpFirst := context.WithCancel(t.Context())
+	second, giveUpSecond := context.WithCancel(t.Context())
+	defer giveUpFirst()
+	var begins, begun atomic.Int32
+	step = func(name string) {
+		switch {
+		case name == "begun" && begun.Add(1) == 2:
+			giveUpFirst()
+		case name == "begin" && begins.Add(1) == 3:
+			giveUpSecond()
+		}
+	}
+	defer func() { step = func(string) {} }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if out, err := c.Do(first, in); err != nil {
+			t.Errorf("the first: %+v, %v", out, err)
+		}
+	}()
+	if err := w.faults.WaitHeld(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.Do(second, in)
+	is[Unconfirmed](t, out, err)
+	<-ended
+	if begins.Load() != 3 {
+		t.Errorf("it was begun %d times", begins.Load())
+	}
+}
+
+// A caller gives up just when the other call has ended and has been forgotten.
+func TestGivingUpOnWhatIsForgotten(t *testing.T) {
+	c := newWorld(t).client(nil, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f, _ := c.take("gone")
+	c.land(f, Settled{}, nil)
+	for range 100 { // whichever of the two is noticed first
+		if out, err, again := c.join(ctx, f, submitting); out == nil || err != nil || again {
+			t.Fatalf("%+v, %v, %v", out, err, again)
+		}
+	}
+}
+
 func TestNobodyElsesIntent(t *testing.T) {
 	w := newWorld(t)
 	j := NewMemoryJournal()
